@@ -84,8 +84,9 @@ export async function debianPackage(
     .replace("SIZE", String(Math.ceil(runtime.bytes.length / 1024)));
   await put("/DEBIAN/control", control);
   const path = `${directory}/tunnel_${VERSION}_${debian}.deb`;
+  // Its own level, 9, takes three times as long for a hundredth less.
   await run([
-    ...["dpkg-deb", "--root-owner-group", "-Zgzip", "--build"],
+    ...["dpkg-deb", "--root-owner-group", "-Zgzip", "-z5", "--build"],
     ...[staging, path],
   ]);
   return path;

@@ -5,12 +5,13 @@
  * alone, Linux a `.deb`, too), bills of materials, what changed, and all sums.
  *
  * Usage: `deno task release [--arch x64,macos-arm64,…] [--out dist]`. Needs npm,
- * tar, gzip and dpkg-deb.
+ * tar and dpkg-deb.
  *
  * @module
  */
 
 import { parseArgs } from "@std/cli";
+import { gzipSync } from "node:zlib";
 import { allCommands } from "../cli/commands.ts";
 import { ProgressLine } from "../cli/program/progress.ts";
 import { VERSION } from "../platform/process/version.ts";
@@ -145,8 +146,10 @@ async function archiveOf(
     ...[`--mtime=@${Deno.env.get("SOURCE_DATE_EPOCH")}`],
     ...[`--directory=${STAGING}`, `--file=${archive}`, name],
   ]);
-  // The program is compressed already.
-  await run(["gzip", "--no-name", "--fast", "--force", archive]);
+  // The program, which is nearly all of it, is compressed already.
+  const packed = gzipSync(await Deno.readFile(archive), { level: 0 });
+  await Deno.writeFile(`${archive}.gz`, packed);
+  await Deno.remove(archive);
   return `${archive}.gz`;
 }
 

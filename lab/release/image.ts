@@ -42,8 +42,8 @@ export class Engine {
     const { path } = await findDebianProgram("runc");
     return new Engine([
       ...["podman", `--root=${folder}/images`, `--runroot=${folder}/run`],
-      // Neither needs anything of the machine's kernel or of systemd.
-      ...["--storage-driver=vfs", "--cgroup-manager=cgroupfs"],
+      // Not systemd's, of which there is none.
+      ...["--storage-driver=overlay", "--cgroup-manager=cgroupfs"],
       `--runtime=${path}`,
     ]);
   }

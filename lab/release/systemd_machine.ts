@@ -5,32 +5,23 @@
  * @module
  */
 
+import { madeWhole, peerFolder } from "../../tests/support/program/missing.ts";
 import { eventually } from "../../tests/support/watch/patience.ts";
 import { type Said, said } from "./said.ts";
 
 /** What the program of a machine needs of Debian, and the manager of units. */
 const PACKAGES = ["systemd", "systemd-sysv", "libssl3", "procps"];
 
-/** Made once: it takes minutes. */
-export async function debianRoot(
-  name = "systemd",
+/** Made once for all clones: it takes minutes. */
+export function debianRoot(
   suite = "bookworm",
   packages: readonly string[] = PACKAGES,
 ): Promise<string> {
-  const root = await Deno.realPath(".") + `/.cache/debian-${name}`;
-  try {
-    await Deno.stat(`${root}/complete`);
-    return root;
-  } catch {
-    await Deno.remove(root, { recursive: true }).catch(() => {});
-  }
-  await Deno.mkdir(root, { recursive: true });
-  await said([
-    ...["debootstrap", "--variant=minbase"],
-    ...[`--include=${packages.join(",")}`, suite, root],
-  ]);
-  await Deno.writeTextFile(`${root}/complete`, "");
-  return root;
+  const root = peerFolder(`debian-root/${suite}+${packages.join("+")}`);
+  return madeWhole(root, async (fresh) => {
+    const included = `--include=${packages.join(",")}`;
+    await said(["debootstrap", "--variant=minbase", included, suite, fresh]);
+  });
 }
 
 /** Lays over `base` what is written; gives its root. @param folder Empty. */

@@ -15,7 +15,7 @@ import { debianRoot, overlay } from "./systemd_machine.ts";
 
 /** Deno needs a newer Wine than Debian 12 has. */
 export function wineRoot(): Promise<string> {
-  return debianRoot("wine", "trixie", ["wine64", "wine"]);
+  return debianRoot("trixie", ["wine64", "wine"]);
 }
 
 const NODE = "win";
