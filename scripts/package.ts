@@ -48,7 +48,7 @@ export const RUN_FLAGS: readonly string[] = [
   V8_FLAGS,
 ];
 
-/** The pinned runtime, fetched, looked at and compressed: that takes seconds. */
+/** The pinned runtime, fetched, looked at and compressed. */
 export async function carriedRuntime(platform: Platform): Promise<Carried> {
   return await carry(await runtimeOf(platform));
 }
@@ -135,7 +135,10 @@ export interface Carried extends CarriedFile {
   readonly compressed: Uint8Array<ArrayBuffer>;
 }
 
-async function carry(content: Uint8Array<ArrayBuffer>): Promise<Carried> {
+/** As it will lie there: compressed, which takes seconds for a runtime. */
+export async function carry(
+  content: Uint8Array<ArrayBuffer>,
+): Promise<Carried> {
   const digest = await crypto.subtle.digest("SHA-256", content);
   const compressed = await through(content, new CompressionStream("gzip"));
   return {
@@ -146,7 +149,7 @@ async function carry(content: Uint8Array<ArrayBuffer>): Promise<Carried> {
   };
 }
 
-export function gunzip(
+function gunzip(
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<Uint8Array<ArrayBuffer>> {
   return through(bytes, new DecompressionStream("gzip"));

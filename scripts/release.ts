@@ -22,8 +22,7 @@ import {
   bundle,
   type Carried,
   carriedProgram,
-  carriedRuntime,
-  gunzip,
+  carry,
   packageFor,
   runtimeOf,
   scriptFor,
@@ -69,20 +68,24 @@ async function shellFiles(
   out: string,
   materials: string,
 ): Promise<string[]> {
-  const runtime = await carriedRuntime(platform);
+  const bytes = await runtimeOf(platform);
+  const runtime = await carry(bytes);
   const file = await packageFor(platform, modules, out, runtime);
   const isLinux = platform === "x64" || platform === "arm64";
   const files = [file, await archiveOf(file, materials, isLinux)];
   if (!isLinux) return files;
   const sbom = await Deno.readTextFile(materials);
-  return [...files, await debianOf(platform, modules, out, runtime, sbom)];
+  return [
+    ...files,
+    await debianOf(platform, modules, out, { runtime, bytes }, sbom),
+  ];
 }
 
 async function debianOf(
   architecture: Architecture,
   modules: Modules,
   out: string,
-  runtime: Carried,
+  { runtime, bytes }: { runtime: Carried; bytes: Uint8Array },
   sbom: string,
 ): Promise<string> {
   const program = await carriedProgram(modules);
@@ -90,10 +93,7 @@ async function debianOf(
     {
       architecture,
       launcher: await scriptFor(architecture, runtime, program, INSTALLED_AT),
-      runtime: {
-        name: `runtime-${runtime.hash}/tunnel`,
-        bytes: await gunzip(runtime.compressed),
-      },
+      runtime: { name: `runtime-${runtime.hash}/tunnel`, bytes },
       program: { name: `tunnel-${program.hash}`, modules },
       sbom,
     },
