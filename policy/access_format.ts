@@ -63,23 +63,48 @@ interface FieldStyle {
 function fieldsLine(
   { first, second, last, before, between, text }: FieldStyle,
 ): AccessLine {
-  const number = (name: string, value: number) =>
-    `${before}${name}${between}${value}`;
-  const words = (name: string, value: string | undefined) =>
-    value === undefined ? "" : `${before}${name}${between}${text(value)}`;
+  const label = (name: string) => `${before}${name}${between}`;
+  const words = (name: string) => remembering(label(name), text);
+  const field = {
+    ...{ who: words("who"), from: words("from"), node: words("node") },
+    ...{ forwardedTo: words("forwardedTo"), service: words("service") },
+    ...{ protocol: words("protocol"), target: words("target") },
+    ...{ kind: words("end"), reason: words("reason") },
+  };
+  const idLabel = label("id");
+  const [status, toTarget, fromTarget, dial, duration] = [
+    ...["status", "bytesToTarget", "bytesFromTarget", "dialMs", "durationMs"],
+  ].map(label);
   return (connection, time, endMs) => {
     const { facts, bytesToTarget, bytesFromTarget, end } = connection;
     const { id, who, from, node, forwardedTo, service, target } = facts;
-    return first + time.iso(endMs) + second + words("id", id) +
-      number("status", statusOf(connection)) + words("who", who) +
-      words("from", from) + words("node", node) +
-      words("forwardedTo", forwardedTo) + words("service", service) +
-      words("protocol", target?.protocol) + words("target", target?.address) +
-      words("end", end.kind) + words("reason", reasonOf(end)) +
-      number("bytesToTarget", bytesToTarget) +
-      number("bytesFromTarget", bytesFromTarget) +
-      number("dialMs", dialMs(connection, endMs)) +
-      number("durationMs", durationMs(connection, endMs)) + last;
+    return first + time.iso(endMs) + second +
+      (id === undefined ? "" : idLabel + text(id)) +
+      status + statusOf(connection) + field.who(who) + field.from(from) +
+      field.node(node) + field.forwardedTo(forwardedTo) +
+      field.service(service) + field.protocol(target?.protocol) +
+      field.target(target?.address) + field.kind(end.kind) +
+      field.reason(reasonOf(end)) + toTarget + bytesToTarget +
+      fromTarget + bytesFromTarget + dial + dialMs(connection, endMs) +
+      duration + durationMs(connection, endMs) + last;
+  };
+}
+
+/**
+ * A field, which often has the value that it had in the line before.
+ *
+ * @returns Writes it; nothing where there is no value.
+ */
+function remembering(
+  label: string,
+  text: (value: string) => string,
+): (value: string | undefined) => string {
+  let last: string | undefined;
+  let written = "";
+  return (value) => {
+    if (value === last) return written;
+    last = value;
+    return written = value === undefined ? "" : label + text(value);
   };
 }
 

@@ -215,6 +215,18 @@ Deno.test("a sample is drawn by lot, whatever id a caller brings, and has all th
   assertEquals((await scene.lines()).length, all / 4 + 60);
 });
 
+Deno.test("lines are made in runs: all are there in order, and the end brings the last", async () => {
+  const scene = new Scene("json");
+  const known = Array.from({ length: 75 }, (_, at) => `edge-${at}`);
+  for (const node of known) scene.connect({ ...FACTS, node });
+  await scene.access.close();
+  const lines = scene.text.trimEnd().split("\n");
+  const read = lines.map((line) => JSON.parse(line));
+  assertEquals(read.map(({ node }) => node), known);
+  // An end has its own time, however long its line waits for others.
+  assertEquals(new Set(read.map(({ durationMs }) => durationMs)).size, 1);
+});
+
 Deno.test("a full disk is said once, and connections go on", async () => {
   const scene = new Scene("common");
   scene.isFull = true;

@@ -49,19 +49,19 @@ export class AuditBuffer {
     return this.#lines;
   }
 
-  /** Adds a line, its end included. @returns Whether there was room for it. */
-  push(line: Uint8Array): boolean {
-    const { length } = line;
+  /** Adds lines, their ends included. @returns Whether there was room for them. */
+  push(bytes: Uint8Array, lines = 1): boolean {
+    const { length } = bytes;
     if (this.#bytes + length > this.bytesMax) return false;
     let chunk = this.#chunks.at(-1);
     if (chunk === undefined || chunk.used + length > chunk.bytes.length) {
       this.#chunks.push(chunk = this.#newChunk(length));
     }
-    chunk.bytes.set(line, chunk.used);
+    chunk.bytes.set(bytes, chunk.used);
     chunk.used += length;
-    chunk.lines++;
+    chunk.lines += lines;
     this.#bytes += length;
-    this.#lines++;
+    this.#lines += lines;
     return true;
   }
 

@@ -24,9 +24,6 @@ import {
 /** Most that waits to be written; some 15,000 lines, minutes of a full disk. */
 export const PENDING_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Lines that can be looked at without reading the file. */
-export const TAIL_LINES = 500;
-
 /** How long a line waits for others to be written with. */
 export const FLUSH_MS = 100;
 
@@ -51,6 +48,8 @@ export interface AuditLogEnvironment extends Tools {
   readonly auditFiles?: AuditFiles;
   /** How long a line waits for others; {@linkcode FLUSH_MS} unless given. */
   readonly flushMs?: number;
+  /** Adds lines that are made only when they are to be written. */
+  readonly fill?: () => void;
   /** For sentences; "the audit log" by default. */
   readonly what?: string;
   /** The line that replaces `lines` dropped ones; an audit log's by default. */
@@ -65,9 +64,6 @@ export class AuditLog {
   readonly #buffer: AuditBuffer;
   #file: AuditFile | undefined;
   #fileBytes = 0;
-  /** The last lines, for people: a ring. */
-  readonly #tail: string[] = [];
-  #tailAt = 0;
   /** Nearly all lines find room; it grows with the first that does not. */
   #bytes = new Uint8Array(4_096);
   /** Dropped since the last line that was kept. */
@@ -86,8 +82,9 @@ export class AuditLog {
     environment: AuditLogEnvironment,
   ) {
     const { log, timers, flushMs = FLUSH_MS, what = "audit log" } = environment;
+    const { fill = () => {} } = environment;
     const { auditFiles = systemAuditFiles(), gapLine = auditGap } = environment;
-    this.#tools = { log, timers, auditFiles, flushMs, what, gapLine };
+    this.#tools = { log, timers, auditFiles, flushMs, what, gapLine, fill };
     this.#buffer = new AuditBuffer(PENDING_BYTES_MAX, options.bytesMax);
   }
 
@@ -125,34 +122,26 @@ export class AuditLog {
   }
 
   /**
-   * Adds a line, or counts it as dropped. Never throws, never waits.
+   * Adds lines, or counts them as dropped. Never throws, never waits.
    *
-   * @param line With its line break.
+   * @param text With its line breaks.
    */
-  write(line: string): void {
+  write(text: string, lines = 1): void {
     // One long gap, instead of single lines between a thousand small gaps.
     if (this.#gap > 0 && this.#buffer.bytes < PENDING_BYTES_MAX / 2) {
       this.#closeGap();
     }
-    this.#tail[this.#tailAt] = line;
-    this.#tailAt = (this.#tailAt + 1) % TAIL_LINES;
     const isKept = this.#gap === 0 && this.#state !== "closed" &&
-      this.#buffer.push(this.#bytesOf(line));
+      this.#buffer.push(this.#bytesOf(text), lines);
     if (!isKept) {
-      this.#gap++;
-      this.#dropped++;
+      this.#gap += lines;
+      this.#dropped += lines;
       return;
     }
     // So much is not left waiting for a timer.
     if (this.#buffer.bytes >= CHUNK_BYTES && this.#problem === "") {
       this.#startWork();
-    } else this.#schedule();
-  }
-
-  /** The last lines, the newest first, whether or not they are in the file yet. */
-  tail(limit: number): readonly string[] {
-    return this.#tail.slice(this.#tailAt)
-      .concat(this.#tail.slice(0, this.#tailAt)).reverse().slice(0, limit);
+    } else this.schedule();
   }
 
   /** Opens the file again before the next line: it may have been moved away. */
@@ -162,6 +151,7 @@ export class AuditLog {
 
   /** Writes waiting lines, for a limited time, and closes the file. */
   async close(): Promise<void> {
+    this.#tools.fill();
     this.#state = "closing";
     if (this.#gap > 0) this.#closeGap();
     await atMost(this.#tools.timers, CLOSE_TIMEOUT_MS, this.#finish());
@@ -178,9 +168,10 @@ export class AuditLog {
 
   async #finish(): Promise<void> {
     await this.#work;
-    do await this.#writeAll(); while (
-      this.#buffer.lines > 0 && this.#problem === ""
-    );
+    do {
+      await this.#writeAll();
+      this.#tools.fill();
+    } while (this.#buffer.lines > 0 && this.#problem === "");
     this.#closeFile();
   }
 
@@ -200,21 +191,25 @@ export class AuditLog {
     return this.#bytes.subarray(0, written);
   }
 
-  #schedule(): void {
+  /** Writes what there is soon; `fill` may bring it then. */
+  schedule(): void {
     if (this.#state !== "open") return;
     if (this.#isTimerSet || this.#work !== undefined) return;
     this.#isTimerSet = true;
     const delayMs = this.#problem === "" ? this.#tools.flushMs : AUDIT_RETRY_MS;
     this.#tools.timers.after(delayMs, () => {
       this.#isTimerSet = false;
-      if (this.#state === "open") this.#startWork();
+      this.#tools.fill();
+      this.#startWork();
     });
   }
 
   #startWork(): void {
+    if (this.#state !== "open") return;
     this.#work ??= this.#writeAll().finally(() => {
       this.#work = undefined;
-      if (this.#buffer.lines > 0) this.#schedule();
+      this.#tools.fill();
+      if (this.#buffer.lines > 0) this.schedule();
     });
   }
 

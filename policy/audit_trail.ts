@@ -31,9 +31,15 @@ export interface OperatorAction {
   readonly problem?: string | undefined;
 }
 
+/** Lines that can be looked at without reading the file. */
+export const TAIL_LINES = 500;
+
 /** The records of a process, from its start to its end. */
 export class AuditTrail {
   readonly #open = new Set<DialRecord>();
+  /** The last lines, for people: a ring. */
+  readonly #tail: string[] = [];
+  #tailAt = 0;
   #dials = 0;
   readonly #time: LineTime;
 
@@ -97,7 +103,20 @@ export class AuditTrail {
       status,
       problem: problem && clipped(problem, TEXT_LENGTH_MAX),
     });
-    this.log.write(`${line}\n`);
+    this.write(`${line}\n`);
+  }
+
+  /** @param line With its line break. */
+  write(line: string): void {
+    this.#tail[this.#tailAt] = line;
+    this.#tailAt = (this.#tailAt + 1) % TAIL_LINES;
+    this.log.write(line);
+  }
+
+  /** The last lines, the newest first, whether or not they are in the file yet. */
+  tail(limit: number): readonly string[] {
+    return this.#tail.slice(this.#tailAt)
+      .concat(this.#tail.slice(0, this.#tailAt)).reverse().slice(0, limit);
   }
 
   /** Ends open records, and writes all lines. */

@@ -135,7 +135,7 @@ export class DialRecord implements ConduitObserver {
   }
 
   #write(line: string): void {
-    this.trail.log.write(`${line}}\n`);
+    this.trail.write(`${line}}\n`);
   }
 }
 

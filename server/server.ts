@@ -217,7 +217,7 @@ class Server {
       allowsAnonymous: options.agents.allowAnonymous,
       socket: listen.kind === "unix" ? listen.path : "",
       flags: options.shownFlags,
-      audit: trail && ((limit) => trail.log.tail(limit)),
+      audit: trail && ((limit) => trail.tail(limit)),
       program: () =>
         programInfo({
           program: "server",

@@ -19,6 +19,8 @@ export class IdList<T extends { readonly id: string }> {
   /** The first place of each bucket, and the next one behind each place. */
   readonly #heads = new Int32Array(BUCKETS).fill(NONE);
   #next = new Int32Array(256);
+  /** That of each place: an id is read once for each list. */
+  #buckets = new Int32Array(256);
   #size = 0;
 
   get size(): number {
@@ -39,12 +41,12 @@ export class IdList<T extends { readonly id: string }> {
   add(item: T): number {
     const place = this.#free.pop() ?? this.#items.length;
     if (place >= this.#next.length) {
-      const grown = new Int32Array(this.#next.length * 2);
-      grown.set(this.#next);
-      this.#next = grown;
+      this.#next = twice(this.#next);
+      this.#buckets = twice(this.#buckets);
     }
     const bucket = bucketOf(item.id);
     this.#items[place] = item;
+    this.#buckets[place] = bucket;
     this.#next[place] = this.#heads[bucket]!;
     this.#heads[bucket] = place;
     this.#size++;
@@ -57,7 +59,7 @@ export class IdList<T extends { readonly id: string }> {
     this.#items[place] = undefined;
     this.#free.push(place);
     this.#size--;
-    const bucket = bucketOf(item.id);
+    const bucket = this.#buckets[place]!;
     const next = this.#next[place]!;
     let at = this.#heads[bucket]!;
     if (at === place) {
@@ -96,15 +98,27 @@ export class IdList<T extends { readonly id: string }> {
   }
 }
 
+function twice(numbers: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  const grown = new Int32Array(numbers.length * 2);
+  grown.set(numbers);
+  return grown;
+}
+
 /** No peer knows which ids share a bucket: it could fill one, and slow all. */
 const SEED = crypto.getRandomValues(new Int32Array(1))[0]!;
 
+/** The last one: a dial's is looked for in two lists, and put into one. */
+let lastId: string | undefined;
+let lastBucket = NONE;
+
 /** As in FNV-1a, with a secret start, and mixed into the upper bits. */
 function bucketOf(id: string): number {
+  if (id === lastId) return lastBucket;
   let hash = SEED;
   for (let at = 0; at < id.length; at++) {
     hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193);
   }
   hash = Math.imul(hash ^ hash >>> 15, 0x2c1b3c6d);
-  return (hash ^ hash >>> 12) >>> 18;
+  lastId = id;
+  return lastBucket = (hash ^ hash >>> 12) >>> 18;
 }

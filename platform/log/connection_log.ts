@@ -61,7 +61,7 @@ export type FailedDial =
 export interface AccessRecorder {
   /** Whether the next one is written down. Those that fail always are. */
   draws(): boolean;
-  /** The callee copies what it needs before it returns. */
+  /** @param connection Kept for a while, so nothing of it may change. */
   record(connection: ConnectionRecord): void;
 }
 

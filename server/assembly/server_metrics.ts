@@ -129,7 +129,6 @@ export class ServerMetrics {
   /** For the dialer. */
   dialWitness(loadChanged: () => void): DialWitness {
     const counts: ConduitCounts = {
-      clock: this.clock,
       fromAgent: this.#fromAgent,
       toAgent: this.#toAgent,
       ended: (end, conduit) => {
@@ -162,11 +161,13 @@ export class ServerMetrics {
           this.ours.forwardedDials.with(path, "connected").add();
           this.ours.forwardedConnections.with(path).add();
         }
-        if (path === "to_peer") return new ConduitCount(counts, path, NOBODY);
+        if (path === "to_peer") {
+          return new ConduitCount(counts, path, openedMs, NOBODY);
+        }
         const count = this.nodes.of(agentId);
         count.connections++;
         count.open++;
-        return new ConduitCount(counts, path, count);
+        return new ConduitCount(counts, path, openedMs, count);
       },
     };
   }
@@ -202,7 +203,6 @@ const NOBODY = new NodeCount();
 
 /** The common counters of a server's conduits. */
 interface ConduitCounts {
-  readonly clock: Clock;
   readonly fromAgent: Series;
   readonly toAgent: Series;
   ended(end: ConduitEnd, conduit: ConduitCount): void;
@@ -210,17 +210,16 @@ interface ConduitCounts {
 
 /** Counts one conduit. Small, because idle conduits are many. */
 class ConduitCount implements ConduitObserver {
-  readonly startMs: number;
   fromAgent = 0;
   toAgent = 0;
 
   constructor(
     private readonly counts: ConduitCounts,
     readonly path: DialPath,
+    /** When it was open, by the clock. */
+    readonly startMs: number,
     private readonly node: NodeCount,
-  ) {
-    this.startMs = counts.clock.now();
-  }
+  ) {}
 
   received(bytes: number): void {
     this.fromAgent += bytes;

@@ -181,9 +181,8 @@ export class ServerIdentity {
       source,
       stateDirectory,
       createAuthorities,
-      loadAuthorities,
     );
-    const { content: authorities } = state;
+    const authorities = await loadAuthorities(state.store);
     const identity = new ServerIdentity(
       state.store,
       state.local,
