@@ -181,8 +181,9 @@ export class ServerIdentity {
       source,
       stateDirectory,
       createAuthorities,
+      loadAuthorities,
     );
-    const authorities = await loadAuthorities(state.store);
+    const { content: authorities } = state;
     const identity = new ServerIdentity(
       state.store,
       state.local,

@@ -39,8 +39,10 @@ import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { shownGauge } from "../metrics/metric_families.ts";
 
 /** A state that is open. */
-export interface OpenState {
+export interface OpenState<Content> {
   readonly store: Store;
+  /** What a start reads of it. */
+  readonly content: Content;
   /**
    * The data of this machine alone; the store itself if that is a directory.
    */
@@ -58,19 +60,26 @@ export interface StateSource {
   readonly warn: (line: string) => void;
 }
 
+/** A start asks again so much later. */
+const AGAIN_MS = 250;
+
 /**
- * Opens the state, or makes it on the first start of the first server.
+ * Opens the state, or makes it on the first start of the first server. A place
+ * that goes meanwhile, as one does that is started anew, is asked again.
  *
  * @param stateDirectory Directory for what belongs to this machine alone.
  * @param fill Writes the content of a new state.
+ * @param load Reads what a start needs.
  * @throws {StoreError} When it is there and not whole. Never makes a new CA in
  *   place of one that was lost.
+ * @throws {StoreAwayError} After {@linkcode OPEN_TIMEOUT_MS}.
  */
-export async function openOrCreateState(
+export async function openOrCreateState<Content>(
   source: StateSource,
   stateDirectory: string,
   fill: (transaction: StoreTransaction) => Promise<void>,
-): Promise<OpenState> {
+  load: (store: Store) => Promise<Content>,
+): Promise<OpenState<Content>> {
   const { connection } = source;
   const key = await readSealingKey(source.key);
   if (connection.kind === "directory") {
@@ -83,7 +92,7 @@ export async function openOrCreateState(
     const local = root === stateDirectory
       ? store
       : await DirectoryStore.openLocal(stateDirectory);
-    return { store, local, isNew };
+    return { store, local, isNew, content: await load(store) };
   }
   if (key === undefined) {
     source.warn(
@@ -94,10 +103,18 @@ export async function openOrCreateState(
   const local = await DirectoryStore.openLocal(stateDirectory);
   const untilMs = systemTimers.now() + OPEN_TIMEOUT_MS;
   const store = await openRemote(source, key);
-  const making = async () => {
-    const isNew = await createState(store, fill);
-    await checkState(store);
-    return { store, local, isNew };
+  let isNew = false;
+  const making = async (): Promise<OpenState<Content>> => {
+    try {
+      isNew = await createState(store, fill) || isNew;
+      await checkState(store);
+      return { store, local, isNew, content: await load(store) };
+    } catch (error) {
+      const isAway = error instanceof StoreAwayError;
+      if (!isAway || systemTimers.now() + AGAIN_MS > untilMs) throw error;
+      await new Promise<void>((resume) => systemTimers.after(AGAIN_MS, resume));
+      return await making();
+    }
   };
   try {
     return await within({

@@ -9,7 +9,10 @@ import {
   loadAuthorities,
   rotateAuthority,
 } from "../identity/authorities.ts";
-import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import {
+  AUTHORITY_ROLES,
+  DirectoryStore,
+} from "../../neighbours/store/directory_store.ts";
 import { damaged, StoreError } from "../../neighbours/store/store_error.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -17,7 +20,7 @@ import {
   MemoryPlace,
   MemoryStore,
 } from "../../tests/support/memory/memory_store.ts";
-import { createState } from "./open_state.ts";
+import { createState, openOrCreateState } from "./open_state.ts";
 import { RemoteStore } from "../../neighbours/store/remote_store.ts";
 import { sealingKey } from "../../neighbours/store/sealing.ts";
 import { copyToDirectory, copyToRemote, differencesOf } from "./state_copy.ts";
@@ -175,6 +178,43 @@ async function stateIn(root: string): Promise<DirectoryStore> {
   }
   return state;
 }
+
+Deno.test("a place that goes during a start is asked until it is back", () =>
+  inMemoryFolder(async (folder) => {
+    const place = new MemoryPlace();
+    const steps: string[] = [];
+    /** It goes at the first time, and comes back when the log has said so. */
+    const goes = (step: string) => {
+      if (!steps.includes(step)) place.leave();
+      steps.push(step);
+    };
+    const { isNew, content, store } = await openOrCreateState(
+      {
+        connection: {
+          ...{ kind: "etcd", name: "a model", close: () => {} },
+          place: () => new MemoryStore(place),
+          ephemerals: () => Promise.reject(new Error("nobody asks")),
+        },
+        warn: (line) => {
+          if (line.includes(" is away: ")) {
+            setTimeout(() => place.comeBack(), 0);
+          }
+        },
+      },
+      folder,
+      async (change) => {
+        goes("made");
+        await change.put(AUTHORITY_ROLES, "the first");
+      },
+      (store) => {
+        goes("read");
+        return store.read(AUTHORITY_ROLES);
+      },
+    );
+    assertEquals(steps, ["made", "made", "read", "read"]);
+    assertEquals([isNew, content], [true, "the first"]);
+    await store.close();
+  }));
 
 Deno.test("a state goes to another place and back, and is the same", () =>
   inMemoryFolder(async (folder) => {
