@@ -20,9 +20,14 @@ const CORES = navigator.hardwareConcurrency;
 /**
  * Half of the time of fast tests would be the same modules loaded anew for each
  * file, so some dozens of files share one module that imports them, and with it
- * one isolate. So many that {@linkcode JOBS} of them end at about the same time.
+ * one isolate. So many that {@linkcode JOBS} of them end at about the same time:
+ * slow ones differ most.
  */
-const GROUPS = 6;
+const GROUPS: Readonly<Record<Kind, number>> = {
+  fast: 6,
+  slow: 28,
+  alone: Infinity,
+};
 
 /** More than cores: sockets are waited for now and then, processes mostly. */
 const JOBS: Readonly<Record<Kind, number>> = {
@@ -75,9 +80,8 @@ export async function runTests(
   // Elsewhere, or the checks that run beside it would look at them, too.
   const folder = await Deno.makeTempDir();
   try {
-    const modules = kind === "fast"
-      ? await writeGroups(folder, files)
-      : inOrder(files);
+    const count = Math.min(GROUPS[kind], files.length);
+    const modules = await writeGroups(folder, groupsOf(inOrder(files), count));
     const run = await denoTest(kind, modules, `${folder}/times.xml`, options);
     await keep(kind, run, `${folder}/times.xml`);
     return run;
@@ -97,14 +101,14 @@ async function keep(kind: Kind, run: TestRun, times: string): Promise<void> {
   }
 }
 
-/** @returns The modules that import `files`. */
+/** @returns The modules that import the files of a group each. */
 async function writeGroups(
   folder: string,
-  files: readonly string[],
+  groups: readonly (readonly string[])[],
 ): Promise<string[]> {
   const root = new URL(`file://${Deno.cwd()}/`);
   return await Promise.all(
-    groupsOf(files, GROUPS).map(async (group, index) => {
+    groups.map(async (group, index) => {
       const module = `${folder}/group_${index + 1}_test.ts`;
       const imports = group.map((path) => `import "${new URL(path, root)}";\n`);
       await Deno.writeTextFile(module, imports.join(""));

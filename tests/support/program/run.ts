@@ -98,10 +98,13 @@ export function plainEnvironment(
     const value = Deno.env.get(name);
     return value === undefined ? [] : [[name, value] as const];
   });
+  const cache = Deno.env.get("XDG_CACHE_HOME") ??
+    `${Deno.env.get("HOME")}/.cache`;
   return {
     ...Object.fromEntries(kept),
-    // The platform's own folder stays where it is, though HOME does not.
-    DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
+    // What is unpacked and compiled stays where it is, though HOME does not.
+    XDG_CACHE_HOME: cache,
+    DENO_DIR: Deno.env.get("DENO_DIR") ?? `${cache}/deno`,
     HOME: home,
     XDG_STATE_HOME: `${home}/state`,
   };
