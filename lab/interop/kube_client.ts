@@ -285,7 +285,7 @@ export const KUBE_CLIENT_CASES: KubeCases = {
       await client.create(COLLECTION, leaseOf("old-2", "old"));
       await eventually("it follows", () => said.length === 3);
       asksBack = "next";
-      await context.cluster.restartApiServer();
+      await context.cluster.restartApiServer(() => Promise.resolve());
       await eventually(
         "it has asked for what is forgotten",
         () => asksBack === "done",

@@ -241,7 +241,10 @@ export class KubeCluster implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children.toReversed()) await child.stop();
+    // Politely, it keeps watches until it is killed anyway.
+    for (const child of this.#children.toReversed()) {
+      await child.stop("SIGKILL");
+    }
     this.#httpClient.close();
   }
 
