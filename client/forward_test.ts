@@ -145,7 +145,11 @@ Deno.test("a caller that says nothing is dialed for after a moment", async () =>
 });
 
 Deno.test("a refused caller sees a reset, and one line is reported", async () => {
-  const { route, opened, connect, refused, refusal } = await open("tcp");
+  // It is dialed for when it speaks: refused before, `connect` could fail.
+  const { route, opened, connect, refused, refusal } = await open(
+    "tcp",
+    new FakeTimers(),
+  );
   route.refusal = new TunnelDialError("endpoint", "no agent serves n1");
   const reported = refusal();
   const caller = await connect();
@@ -157,6 +161,7 @@ Deno.test("a refused caller sees a reset, and one line is reported", async () =>
   // And the port is still open.
   route.refusal = undefined;
   const next = await connect();
+  await writeAll(next, encode("hello"));
   (await route.target()).reset("done");
   next.close();
   await opened.close();

@@ -413,6 +413,12 @@ async function endsWithin(child: Child, timeoutMs: number): Promise<void> {
   clearTimeout(timer);
 }
 
+/** Requests of each kind. */
+const AT_ONCE = 2;
+
+/** The head of an answer has come, and its text never does. */
+const CUT = "200 ";
+
 /** Two kinds of requests, all the time, and what must come of each. */
 class Load {
   readonly #target = new ProbeTarget("hello");
@@ -446,7 +452,7 @@ class Load {
     ].map(([name, ask]) =>
       [
         name as string,
-        new SteadyRequests(ask as () => Promise<void>, 2, 20),
+        new SteadyRequests(ask as () => Promise<void>, AT_ONCE, 20),
       ] as const
     ));
   }
@@ -458,11 +464,19 @@ class Load {
     );
   }
 
-  /** None was lost. @returns How many were answered. */
-  async end(): Promise<number> {
+  /**
+   * None was lost, but those under way on connections that kube-apiserver keeps
+   * as a grace period ended.
+   *
+   * @param ends How many did.
+   * @returns How many were answered.
+   */
+  async end(ends: number): Promise<number> {
     let sum = 0;
     for (const [kind, requests] of this.#kinds) {
       const { answered, failures } = await requests.stop();
+      const cut = failures.get(CUT) ?? 0;
+      if (cut <= ends * AT_ONCE) failures.delete(CUT);
       assertEquals([...failures], [], kind);
       sum += answered;
     }
@@ -535,7 +549,8 @@ function fromKonnectivityAndBack(server: string, agent: string) {
     await load.goesOn();
     const back = await theirs.dials();
     assert(back > 100, `${back} dials go back`);
-    assert(await load.end() > 500, "a load that is none");
+    // Theirs does not end before, and ours has the connections of kube-apiserver.
+    assert(await load.end(2) > 500, "a load that is none");
   };
 }
 
