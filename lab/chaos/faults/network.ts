@@ -26,9 +26,14 @@ import { loneAgents } from "./processes.ts";
 const CUT_MS = 11_000;
 const SLOW_MS = 4_500;
 
-/** Times that a line goes and comes, for so long each. */
+/**
+ * Times that a line goes and comes, for so long each. TCP sends again after 0.2,
+ * 0.6, 1.4 and 3 s, or twice as late at most as the line is back: if each of
+ * these is in a gap, a link that has to live may not count as dead by then,
+ * which it does after 5.6 s.
+ */
 const FLAPS = 4;
-const FLAP_MS = 700;
+const FLAP_MS = 300;
 
 /** What a caller waits for one server, and a little. */
 const NEXT_SERVER_MS = 4_500;
