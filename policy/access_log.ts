@@ -128,7 +128,8 @@ export class AccessLog implements AccessRecorder {
     this.#lines++;
     const waiting = this.#over.push(connection);
     this.#endsMs[waiting - 1] = this.environment.timers.now();
-    if (waiting === RUN_LINES) this.#makeLines();
+    // One that comes later than the end is counted as dropped.
+    if (waiting === RUN_LINES || !this.#writer.isOpen) this.#makeLines();
     else this.#writer.schedule();
   }
 

@@ -26,6 +26,7 @@ const FACTS: ConnectionFacts = {
 class Scene {
   readonly log = new RecordedLog();
   readonly timers = new FakeTimers();
+  readonly metrics = new MetricRegistry();
   readonly access: AccessLog;
   readonly connections: ConnectionLog;
   text = "";
@@ -58,7 +59,7 @@ class Scene {
     }, {
       log: this.log,
       timers: this.timers,
-      metrics: new MetricRegistry(),
+      metrics: this.metrics,
       prefix: "tunnel_test_",
       auditFiles: files,
       ...random && { random },
@@ -225,6 +226,12 @@ Deno.test("lines are made in runs: all are there in order, and the end brings th
   assertEquals(read.map(({ node }) => node), known);
   // An end has its own time, however long its line waits for others.
   assertEquals(new Set(read.map(({ durationMs }) => durationMs)).size, 1);
+  scene.connect();
+  // What comes after the end is counted.
+  assertStringIncludes(
+    scene.metrics.expose(),
+    "\ntunnel_test_access_dropped_lines_total 1\n",
+  );
 });
 
 Deno.test("a full disk is said once, and connections go on", async () => {

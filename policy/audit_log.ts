@@ -121,6 +121,11 @@ export class AuditLog {
     return this.#written;
   }
 
+  /** It has not begun to end. */
+  get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
   /**
    * Adds lines, or counts them as dropped. Never throws, never waits.
    *
