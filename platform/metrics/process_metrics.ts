@@ -76,10 +76,14 @@ export function registerLoopLag(registry: MetricRegistry): void {
   );
 }
 
+const DESCRIPTORS = "/proc/self/fd";
+
 /** `undefined` where the system does not report it. */
 function countDescriptors(): number | undefined {
   try {
-    return [...Deno.readDirSync("/proc/self/fd")].length;
+    // As Linux 6.2 and later have counted them: 10,000 take 20 ms to list.
+    return Deno.statSync(DESCRIPTORS).size ||
+      [...Deno.readDirSync(DESCRIPTORS)].length;
   } catch {
     return undefined; // No Linux, no permission, or no descriptor left.
   }
