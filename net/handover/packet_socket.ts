@@ -74,6 +74,9 @@ export class PacketSocket implements Pollable {
   /** The process at the other end, as the kernel knows it. */
   readonly peer: PeerCredentials;
   #waiting: PromiseWithResolvers<HandoverPacket | null> | undefined;
+  /** The last packet's, as that of each connection for a worker is the same. */
+  #text = "";
+  #words: HandoverFields | undefined;
   #isClosed = false;
 
   /**
@@ -159,7 +162,9 @@ export class PacketSocket implements Pollable {
       const message = receiveDescriptors(library, this.descriptor);
       if (message === null || message === undefined) return message;
       const { text, descriptors } = message;
-      const words = fieldsOf(text);
+      if (text !== this.#text) this.#words = fieldsOf(text);
+      this.#text = text;
+      const words = this.#words;
       if (words !== undefined) return { words, descriptors };
       for (const descriptor of descriptors) library.close(descriptor);
       return null;

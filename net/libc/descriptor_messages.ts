@@ -57,19 +57,19 @@ export function sendDescriptors(
   { text, descriptors }: DescriptorMessage,
   to?: Uint8Array<ArrayBuffer>,
 ): boolean {
-  const bytes = new TextEncoder().encode(text);
-  if (bytes.length > DESCRIPTOR_MESSAGE_BYTES_MAX) {
-    throw new RangeError("The message is too long");
-  }
   if (descriptors.length > DESCRIPTORS_MAX) {
     throw new RangeError("There are too many descriptors for one message");
   }
   const frame = sending ??= new Frame();
-  frame.text.set(bytes);
-  frame.address(bytes.length, descriptors.length);
-  frame.control.set(
-    [16 + 4 * descriptors.length, 0, SOL_SOCKET, SCM_RIGHTS, ...descriptors],
-  );
+  const { read, written } = ENCODER.encodeInto(text, frame.text);
+  if (read < text.length) throw new RangeError("The message is too long");
+  frame.address(written, descriptors.length);
+  const { control } = frame;
+  control[0] = 16 + 4 * descriptors.length;
+  control[1] = 0;
+  control[2] = SOL_SOCKET;
+  control[3] = SCM_RIGHTS;
+  control.set(descriptors, CONTROL_HEAD_WORDS);
   pointTo(frame.header, NAME_AT, to === undefined ? 0 : pointerTo(to));
   frame.header[NAME_LENGTH_AT] = to?.length ?? 0;
   const sent = library.sendmsg(
@@ -115,9 +115,12 @@ export function receiveDescriptors(
     if (isWhole) return null;
     throw new RangeError("The message is too long");
   }
-  const text = new TextDecoder().decode(frame.text.subarray(0, count));
+  const text = DECODER.decode(frame.text.subarray(0, count));
   return { text, descriptors };
 }
+
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder();
 
 /** The memory of one call; one for all, as each is dealt with at once. */
 class Frame {
@@ -125,17 +128,21 @@ class Frame {
   readonly control = new Uint32Array(CONTROL_WORDS);
   readonly header = new Uint32Array(HEADER_WORDS);
   readonly headerBytes = new Uint8Array(this.header.buffer);
-  readonly #piece = new Uint32Array(4);
+  /** V8 moves small arrays about, unless they have a buffer from the start. */
+  readonly #piece = new Uint32Array(new ArrayBuffer(16));
+  readonly #controlAt = pointerTo(this.control);
 
-  /** Points the header at the buffers, for reading or writing. */
-  address(bytes: number, descriptors: number): void {
+  constructor() {
     pointTo(this.#piece, 0, pointerTo(this.text));
-    this.#piece[2] = bytes;
     pointTo(this.header, PIECES_AT, pointerTo(this.#piece));
     this.header[PIECE_COUNT_AT] = 1;
+  }
+
+  /** Sets the lengths, for reading or writing. */
+  address(bytes: number, descriptors: number): void {
+    this.#piece[2] = bytes;
     const hasControl = descriptors > 0;
-    const control = hasControl ? pointerTo(this.control) : 0;
-    pointTo(this.header, CONTROL_AT, control);
+    pointTo(this.header, CONTROL_AT, hasControl ? this.#controlAt : 0);
     // CMSG_SPACE: rounded up to a word of 64 bits.
     this.header[CONTROL_LENGTH_AT] = hasControl
       ? 16 + 8 * Math.ceil(descriptors / 2)
