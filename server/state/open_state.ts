@@ -6,7 +6,8 @@
  */
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { within } from "../../platform/time/deadline.ts";
+import { orAborted, withDeadline } from "../../platform/time/deadline.ts";
+import { pause } from "../../platform/time/pause.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type {
   SealingKeySource,
@@ -103,29 +104,31 @@ export async function openOrCreateState<Content>(
   const local = await DirectoryStore.openLocal(stateDirectory);
   const untilMs = systemTimers.now() + OPEN_TIMEOUT_MS;
   const store = await openRemote(source, key);
-  let isNew = false;
-  const making = async (): Promise<OpenState<Content>> => {
-    try {
-      isNew = await createState(store, fill) || isNew;
-      await checkState(store);
-      return { store, local, isNew, content: await load(store) };
-    } catch (error) {
-      const isAway = error instanceof StoreAwayError;
-      if (!isAway || systemTimers.now() + AGAIN_MS > untilMs) throw error;
-      await new Promise<void>((resume) => systemTimers.after(AGAIN_MS, resume));
-      return await making();
+  let wentLast: StoreAwayError | undefined;
+  const make = async (signal: AbortSignal): Promise<OpenState<Content>> => {
+    for (let isNew = false;;) {
+      try {
+        isNew = await createState(store, fill) || isNew;
+        await checkState(store);
+        return { store, local, isNew, content: await load(store) };
+      } catch (error) {
+        if (!(error instanceof StoreAwayError)) throw error;
+        wentLast = error;
+        await pause(systemTimers, AGAIN_MS, signal);
+        if (signal.aborted) throw error;
+      }
     }
   };
   try {
-    return await within({
+    return await withDeadline({
       timers: systemTimers,
       timeoutMs: Math.max(0, untilMs - systemTimers.now()),
       late: () =>
-        new StoreAwayError(
+        wentLast ?? new StoreAwayError(
           `Cannot open the state in ${connection.name}: it has not answered ` +
             `within ${OPEN_TIMEOUT_MS / 1_000} s`,
         ),
-    }, making());
+    }, (signal) => orAborted(make(signal), signal));
   } catch (error) {
     unawaited("task", store.close());
     throw error;
