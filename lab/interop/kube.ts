@@ -14,6 +14,7 @@ import { runCases } from "./case_runner.ts";
 import { KUBE_CATALOG_CASES } from "./kube_catalog.ts";
 import { KUBE_CLIENT_CASES } from "./kube_client.ts";
 import { KUBE_CSR_CASES } from "./kube_csr.ts";
+import { KUBE_KUBEADM_CASES } from "./kube_kubeadm.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
 import { KUBE_MANIFEST_CASES } from "./kube_manifests.ts";
 import { KUBE_MIGRATION_CASES } from "./kube_migration.ts";
@@ -34,6 +35,7 @@ if (import.meta.main) {
       ...KUBE_CATALOG_CASES,
       ...PROXY_KUBE_CASES,
       ...KUBE_CSR_CASES,
+      ...KUBE_KUBEADM_CASES,
       ...KUBE_MIGRATION_CASES,
     },
     start: async (workspace, stack) => {
