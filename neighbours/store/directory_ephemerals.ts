@@ -9,7 +9,7 @@
  */
 
 import { dirname } from "node:path";
-import { removeFile } from "../../platform/files/atomic_file.ts";
+import { removeFile, UNFINISHED } from "../../platform/files/atomic_file.ts";
 import {
   ifThere,
   isSystemError,
@@ -31,9 +31,6 @@ import {
 } from "./ephemerals.ts";
 import { StatePresence } from "./directory_content.ts";
 import { StoreError } from "./store_error.ts";
-
-/** What files that are being written begin with. */
-const UNFINISHED = ".unfinished-";
 
 /** Larger files are not ours. */
 const FILE_MAX = 1024 * 1024;

@@ -16,7 +16,7 @@ import { ifThere, isSystemError } from "./file_error.ts";
 const PRIVATE_MODE = 0o600;
 
 /** What unfinished files begin with. Readers of a directory skip these. */
-const UNFINISHED = ".unfinished-";
+export const UNFINISHED = ".unfinished-";
 
 /** So much of a file's own name follows: names have 255 bytes at most. */
 const OWN_NAME_BYTES_MAX = 100;

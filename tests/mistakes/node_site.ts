@@ -6,6 +6,7 @@
  */
 
 import type { Child } from "../support/program/child.ts";
+import { copyFolder } from "../support/program/copy_folder.ts";
 import { freePort } from "../support/program/ports.ts";
 import { mustRun } from "../support/program/run.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
@@ -90,7 +91,7 @@ export class NodeSite extends Processes {
     node = "node1",
   ): string {
     const path = this.path(name);
-    copyFiles(this.nodeDirectory(node), path);
+    copyFolder(this.nodeDirectory(node), path);
     change(path);
     return path;
   }
@@ -101,7 +102,7 @@ export class NodeSite extends Processes {
     change: (path: string) => void = () => {},
   ): string {
     const path = this.path(name);
-    copyFiles(this.identity.stateDirectory, path);
+    copyFolder(this.identity.stateDirectory, path);
     change(path);
     return path;
   }
@@ -155,14 +156,5 @@ export class NodeSite extends Processes {
   override async [Symbol.asyncDispose](): Promise<void> {
     for (const act of this.#others) act();
     await super[Symbol.asyncDispose]();
-  }
-}
-
-/** Sockets stay where they are. */
-function copyFiles(from: string, to: string): void {
-  Deno.mkdirSync(to, { mode: 0o700 });
-  for (const { name, isFile, isDirectory } of Deno.readDirSync(from)) {
-    if (isDirectory) copyFiles(`${from}/${name}`, `${to}/${name}`);
-    if (isFile) Deno.copyFileSync(`${from}/${name}`, `${to}/${name}`);
   }
 }

@@ -11,21 +11,12 @@ import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { IdentityNode } from "../support/rigs/identity_node.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
+import { copyFolder } from "../support/program/copy_folder.ts";
 import { memoryFolder } from "../support/memory/memory_folder.ts";
 import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 // Our own authority beside others: a foreign one, none at all, and itself from
 // a backup.
-
-/** Copies a folder as `cp -a` does; a socket in it stays behind. */
-async function copyFolder(from: string, to: string): Promise<void> {
-  await Deno.mkdir(to, { mode: 0o700 });
-  for await (const { name, isDirectory, isFile } of Deno.readDir(from)) {
-    const [source, target] = [`${from}/${name}`, `${to}/${name}`];
-    if (isDirectory) await copyFolder(source, target);
-    if (isFile) await Deno.copyFile(source, target); // Keeps the mode.
-  }
-}
 
 Deno.test("a server from a backup is the same server to its nodes", async () => {
   const folder = memoryFolder();
@@ -35,7 +26,7 @@ Deno.test("a server from a backup is the same server to its nodes", async () => 
     await using rig = await IdentityRig.open();
     node = await rig.joined("edge-7");
     await rig.joined("edge-8"); // Uses its token up.
-    await copyFolder(rig.state.root, `${folder}/restored`);
+    copyFolder(rig.state.root, `${folder}/restored`);
     late = await rig.joined("edge-9");
   }
   {
