@@ -5,6 +5,7 @@
  */
 
 import { assertEquals } from "@std/assert";
+import { UNFINISHED } from "../../platform/files/atomic_file.ts";
 import { examine } from "./doctor_runner.ts";
 import { DoctorStage } from "./doctor_stage.ts";
 import { type Fault, fault } from "./fault.ts";
@@ -14,6 +15,7 @@ function contentOf(root: string): readonly string[] {
   return [...Deno.readDirSync(root)].flatMap(
     ({ name, isDirectory, isFile }) => {
       const path = `${root}/${name}`;
+      if (name.startsWith(UNFINISHED)) return []; // It may be gone by now.
       if (isDirectory) return contentOf(path);
       return [`${path}: ${isFile ? Deno.readTextFileSync(path) : ""}`];
     },
