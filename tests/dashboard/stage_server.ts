@@ -31,8 +31,8 @@ export class StageServer implements AsyncDisposable {
   readonly data = new StageData();
   /** What was done, as `PATH BODY`. */
   readonly done: string[] = [];
-  /** Nodes that were changed, and are not told yet. */
-  readonly #touched = new Set<string>();
+  /** Of each watch: nodes that were changed, and are not told it yet. */
+  readonly #touched = new Set<Set<string>>();
   readonly #over = new AbortController();
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
@@ -111,20 +111,24 @@ export class StageServer implements AsyncDisposable {
     const state = action === "revoke" ? "revoked" : "offline";
     const none: Partial<NodeSummary> = { links: 0, toTargetRate: 0 };
     this.data.nodes.set(name, { ...node, ...none, state });
-    this.#touched.add(name);
+    for (const one of this.#touched) one.add(name);
   }
 
   #watch({ url, signal }: AdminRequest): Response {
     const lists = (url.searchParams.get("lists") ?? "").split(",");
     const { data } = this;
     let isWhole = true;
+    // One page may be gone, and its watch not yet, when another one looks.
+    const mine = new Set<string>();
+    this.#touched.add(mine);
+    signal.addEventListener("abort", () => this.#touched.delete(mine));
     const next = async () => {
       if (!isWhole) await sleep(TICK_MS);
       const moved = isWhole
         ? { nodes: [...data.nodes.values()], conduits: data.top(200) }
         : data.step();
-      const touched = [...this.#touched].map((name) => data.nodes.get(name)!);
-      this.#touched.clear();
+      const touched = [...mine].map((name) => data.nodes.get(name)!);
+      mine.clear();
       const changes = {
         nodes: { isWhole, changed: [...moved.nodes, ...touched], gone: [] },
         conduits: { isWhole, changed: moved.conduits, gone: [] },

@@ -21,6 +21,9 @@ const WATCH_MS = 17_000;
 
 const CALLS_IN_ZONE = 100;
 
+/** How long a port is free before its listener is sent again. */
+const FREE_MS = 10_000;
+
 /** Nobody listens there. */
 function deadEndpoint(): string {
   return `127.0.0.1:${freePort()}`;
@@ -81,9 +84,13 @@ async function listensAfterAll(scene: XdsScene): Promise<void> {
   const server = await scene.server([{ name: "late", listen, endpoints: [a] }]);
   const envoy = await scene.envoy(server.port);
   await scene.rejectAt(server);
+  // Until shortly before it is tried again: others are given free ports, too.
+  await sleep(NACK_RETRY_MS_MIN - FREE_MS);
   squatter.close();
-  await sleep(NACK_RETRY_MS_MIN);
-  await envoy.child.untilListening(listen);
+  await eventually(
+    "Envoy listens",
+    async () => await envoy.sum("listener_create_success$") > 0,
+  );
   await scene.caller("tcp", listen).untilAnsweredBy(a);
   const [client] = await server.clients();
   assertEquals(client!.kinds.map(({ state }) => state), [
