@@ -11,6 +11,7 @@
  */
 
 import { openLibc } from "./libc.ts";
+import { countProcFolder } from "./proc_files.ts";
 
 /** What a descriptor is for. */
 export type DescriptorUse = "listener" | "caller" | "link" | "administration";
@@ -130,6 +131,13 @@ export function copyDescriptor(descriptor: number): number {
 /** Closes descriptors of ours. */
 export function closeAll(descriptors: readonly number[]): void {
   for (const one of descriptors) openLibc()?.close(one);
+}
+
+/** How many this process has; `undefined` where the system does not say it. */
+export function openDescriptors(): number | undefined {
+  const count = countProcFolder("/proc/self/fd");
+  // One of them was for the look.
+  return count === undefined ? undefined : count - 1;
 }
 
 /** Linux's number for it. */

@@ -89,6 +89,11 @@ const SYMBOLS = {
     parameters: ["i64", "i32", "buffer", "i32", "buffer", "pointer", "usize"],
     result: "i64",
   },
+  fstat: {
+    name: "syscall",
+    parameters: ["i64", "i32", "buffer"],
+    result: "i64",
+  },
   io_uring_setup: {
     name: "syscall",
     parameters: ["i64", "u32", "buffer"],

@@ -18,6 +18,13 @@ const LINK_BYTES_MAX = 4_096;
 /** `d_name` of `struct dirent`, on 64 bits: behind ino, off, reclen and type. */
 const NAME_OFFSET = 19;
 
+/** System call by number. */
+const FSTAT = Deno.build.arch === "x86_64" ? 5n : 80n;
+
+/** `struct stat` in words, on 64 bits, and where the size begins. */
+const STAT_WORDS = 36;
+const SIZE_AT = 12;
+
 /** The text of a file. @param readBytes At a time; all of a short one. */
 export function readProcFile(
   path: string,
@@ -69,4 +76,18 @@ export function listProcFolder(path: string): string[] | undefined {
   }
   library.closedir(folder);
   return names;
+}
+
+/**
+ * How many entries a folder has. As the kernel has counted them where it does, as
+ * Linux 6.2 and later do descriptors: 10,000 take 20 ms to list.
+ */
+export function countProcFolder(path: string): number | undefined {
+  const library = openLibc();
+  const folder = library?.open(cText(path), CLOEXEC) ?? -1;
+  if (library === undefined || folder < 0) return undefined;
+  const stat = new Uint32Array(STAT_WORDS);
+  library.fstat(FSTAT, folder, new Uint8Array(stat.buffer));
+  library.close(folder);
+  return stat[SIZE_AT]! || listProcFolder(path)?.length;
 }

@@ -17,6 +17,7 @@ import {
   type ListenAddress,
   listenHealth,
 } from "../listen/listeners.ts";
+import { openDescriptors } from "../libc/descriptors.ts";
 import { WatchedFiles } from "../tls/trust/watched_files.ts";
 import {
   type DialProblem,
@@ -177,6 +178,14 @@ export class Program implements NamedTools {
 export function processMetrics(kind: ProgramKind): MetricRegistry {
   const metrics = new MetricRegistry();
   registerProcessMetrics(metrics);
+  if (openDescriptors() !== undefined) {
+    metrics.computed(
+      "gauge",
+      "process_open_fds",
+      "Number of open file descriptors.",
+      () => openDescriptors() ?? NaN,
+    );
+  }
   registerBuildInfo(metrics, VERSION);
   registerInternalErrors(metrics, `tunnel_${kind}`);
   return metrics;

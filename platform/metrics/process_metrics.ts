@@ -23,15 +23,6 @@ export function registerProcessMetrics(registry: MetricRegistry): void {
     "Resident memory size in bytes.",
     () => Deno.memoryUsage().rss,
   );
-  // The platform lets only programs that may do everything look there.
-  if (countDescriptors() !== undefined) {
-    registry.computed(
-      "gauge",
-      "process_open_fds",
-      "Number of open file descriptors.",
-      () => countDescriptors() ?? NaN,
-    );
-  }
   registry.computed(
     "gauge",
     "process_start_time_seconds",
@@ -74,19 +65,6 @@ export function registerLoopLag(registry: MetricRegistry): void {
     "The longest that a timer came late within the last one to two minutes.",
     () => loopLagMs() / 1_000,
   );
-}
-
-const DESCRIPTORS = "/proc/self/fd";
-
-/** `undefined` where the system does not report it. */
-function countDescriptors(): number | undefined {
-  try {
-    // As Linux 6.2 and later have counted them: 10,000 take 20 ms to list.
-    return Deno.statSync(DESCRIPTORS).size ||
-      [...Deno.readDirSync(DESCRIPTORS)].length;
-  } catch {
-    return undefined; // No Linux, no permission, or no descriptor left.
-  }
 }
 
 /** Adds `tunnel_build_info`, by which the versions of a fleet are counted. */
