@@ -15,7 +15,7 @@ import { sleep } from "../../../tests/support/watch/event_loop.ts";
 import { sumOf } from "../../../tests/support/watch/metric_families.ts";
 import { quantile } from "../bars.ts";
 import type { LoopReport } from "../loop_watch.ts";
-import { V8_FLAGS } from "../../../cli/program/rights.ts";
+import { RIGHTS, V8_FLAGS } from "../../../cli/program/rights.ts";
 import type { CrowdLine } from "./light_agents.ts";
 
 /** Which agents, and where they go. */
@@ -58,8 +58,7 @@ function haProgram(file: string): string[] {
   const module = new URL(file, import.meta.url).pathname;
   return [
     ...[Deno.execPath(), "run", "--quiet", "--no-prompt", V8_FLAGS],
-    // All of it: `/proc` is open to nobody with less.
-    ...["--allow-all", "--unstable-net", `--config=${config}`, module],
+    ...[...RIGHTS.programs, `--config=${config}`, module],
   ];
 }
 
